@@ -1,5 +1,7 @@
 """What is recomputed of arguments that modules are given, on a real PyTorch."""
 
+import threading
+
 import torch
 from gmswap_hook import arguments, graph
 from torch import nn
@@ -86,13 +88,23 @@ def compared(make, steps=14, between=lambda program: None, how="remake"):
     return hooked, [r and [m.call.name for m in r.chain.made] for r in getattr(schedule, "recipes", ())]
 
 
+def copies(make):
+    """Returns how many copies are held at a time, and what compared does."""
+    counts, real = [], arguments.Arguments.release
+    arguments.Arguments.release = lambda self: counts.append(len(self.copies)) or real(self)
+    try:
+        made = compared(make)[1]
+        return max(counts), made
+    finally:
+        arguments.Arguments.release = real
+
+
 def test_mask():
     """What attention saves is recomputed of the step's own mask, whether it is given by its place or its name, and repeated or not."""
     for how in {}, {"named": True}, {"repeats": False}:
-        hooked, made = compared(lambda: Trained(**how))
+        most, made = copies(lambda: Trained(**how))
         assert sum(bool(names) and names[-1] == "_softmax" for names in made) == 3, (how, made)
-        wanted = hooked.memory.small.arguments.wanted
-        assert sum(map(len, wanted.values())) == 1, "one that is held does for all layers"
+        assert most == 1, "one that several layers are given is held once"
 
 
 def test_attention():
@@ -154,6 +166,95 @@ def test_evaluation():
     compared(Trained, between=evaluate)
 
 
+class Around(Trained):
+    """Calls parts of its model by themselves, and the model again where it has failed."""
+
+    def __init__(self, **how):
+        super().__init__(**how)
+        self.before, self.fails, self.now = nn.Linear(WIDTH, WIDTH), False, 0
+        self.model.layers[0].attention.register_forward_hook(self.fail)
+
+    def fail(self, *given):
+        if self.fails:
+            self.fails = False
+            raise ValueError("a batch that cannot be used")
+
+    def loss(self, x):
+        x = self.model.layers[0](self.before(x), torch.full((1,), 0.5))
+        y = self.model(x)
+        if self.now >= 10:
+            self.fails = True
+            try:
+                self.model(y)
+            except ValueError:
+                pass
+        return self.model(y).pow(2).mean()
+
+    def step(self, step):
+        self.now = step
+        super().step(step)
+
+
+def test_around():
+    """A part that is called by itself before, or a call that fails, is not taken for the one that is meant."""
+    compared(Around, 18)
+
+
+def test_changing():
+    """Arguments are those of the call: where layers come to have others, or a mask is written to between two of them."""
+
+    class Others(Masked):
+        now = 0
+
+        def forward(self, x):
+            mask = self.mask(x).contiguous()
+            for i, layer in enumerate(self.layers):
+                if self.now >= 9 and i == 1:
+                    mask.mul_(0.5)
+                x = layer(x, self.mask(x) if self.now % 3 == 2 and i == 2 else mask)
+            return x
+
+    class Changing(Trained):
+        def step(self, step):
+            self.model.__class__, Others.now = Others, step
+            super().step(step)
+
+    _, made = compared(lambda: Changing(), 18)
+    assert any(names and names[-1] == "_softmax" for names in made), made
+
+
+def test_hooked():
+    """Nothing is held of a module whose hooks may give it something else."""
+
+    class Hooks(Trained):
+        def __init__(self):
+            super().__init__()
+            for layer in self.model.layers:
+                layer.attention.register_forward_pre_hook(lambda module, args: (args[0], args[1] * 0.5))
+                layer.register_forward_pre_hook(lambda module, args: (args[0], args[1] * 0.5))
+
+    hooked, _ = compared(Hooks)
+    assert not hooked.memory.small.arguments.wanted
+
+
+def test_threads():
+    """Nor of what another thread runs meanwhile."""
+
+    class Threads(Trained):
+        def __init__(self):
+            super().__init__()
+            self.before = nn.Linear(WIDTH, WIDTH)
+
+        def loss(self, x):
+            x = self.before(x)
+            thread = threading.Thread(target=lambda: self.model(x.detach()))
+            thread.start()
+            thread.join()
+            return super().loss(x)
+
+    compared(Threads)
+
+
 def test_two():
     """Where a layer is called with several masks in a step, each call has its own."""
 
@@ -166,9 +267,8 @@ def test_two():
             super().__init__()
             self.model.__class__ = Twice
 
-    hooked, made = compared(Both)
-    assert sum(bool(names) and names[-1] == "_softmax" for names in made) == 6, made
-    assert sum(map(len, hooked.memory.small.arguments.wanted.values())) == 2
+    most, made = copies(Both)
+    assert sum(bool(names) and names[-1] == "_softmax" for names in made) == 6 and most == 2, (made, most)
 
 
 def test_worth():

@@ -5,7 +5,7 @@ import sys
 import types
 
 import torch
-from gmswap_hook import live, origins
+from gmswap_hook import literals, live, origins
 from torch import nn
 from torch.nn import functional as F
 
@@ -164,8 +164,43 @@ def test_unknown():
     assert equal(got, want)
 
 
+def test_computed():
+    """A number that is computed of an attribute, a large one, and a diagonal may change, slowly, too; and what a program has among its variables is its own."""
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(32, 64), nn.Linear(64, 32)
+            self.alpha, self.large, self.long, self.diagonal, self.slow = 0.75, 131072.0, 10**400, 60, 1.0
+            self.parts = torch.nested.nested_tensor([torch.rand(2), torch.rand(3)]) if hasattr(torch, "nested") else None
+
+        def forward(self, x):
+            parts, none = self.parts, self.long
+            y = torch.tanh(self.up(x) * (self.alpha * self.slow))
+            y = y + torch.sigmoid(self.up(x).tril(self.diagonal)) * 1e-5 * self.large
+            return self.down(y)
+
+    def slower(model, step):
+        for block in model:
+            if step >= 9:
+                block.slow, block.large, block.diagonal = 1 - step / 1024.0, 131072.0 - 64 * step, 59
+
+    def make():
+        torch.manual_seed(0)
+        program = Blocks(slower)
+        program.model = nn.Sequential(Scaled(), Scaled())
+        program.optimizer = torch.optim.SGD(program.model.parameters(), lr=0.05)
+        program.batch = lambda step: Program.batch(program, step, (64, 32))
+        return program
+
+    want, hooked = trained(make, 20), Hooked("remake")
+    got = trained(make, 20)
+    hooked.remove()
+    assert equal(got, want)
+
+
 def test_origins():
-    """Origins are attributes that the code names, whatever it calls with them, sizes, and numbers that masks fill in."""
+    """Origins are attributes from which numbers are made in the call, or which are passed on to it, sizes, and numbers that masks fill in."""
 
     class Holder(nn.Module):
         def __init__(self):
@@ -177,34 +212,54 @@ def test_origins():
 
     known = origins.Origins(torch)
 
-    def of(number):
-        found = known.of("mul", number, sys._getframe(1))
-        return found if not found else [o.names for o in found]
+    class Calls(object):
+        """Stands for a tensor that is multiplied."""
 
-    def scaled(self, call):
-        return call(self.width**-0.5), call(1 / math.sqrt(self.width)), call(math.sqrt(self.width**-0.5))
+        def mul(self, number):
+            found = known.of("mul", number, sys._getframe(1), literals.Literals())
+            return found if not found else [o.names for o in found]
 
-    def named(self, call):
-        return [call(n) for n in (self.p, 1 - self.p, self.config.rate)]
+    x = Calls()
 
-    def unit(self, call):
-        known = call(self.unit)
+    def scaled(self):
+        return x.mul(self.width**-0.5), x.mul(1 / math.sqrt(self.width)), x.mul(math.sqrt(self.width**-0.5)), x.mul(1 - self.p)
+
+    def named(self):
+        return [x.mul(n) for n in (self.p, self.config.rate)]
+
+    def computed(self, factor=1.0):
+        scale = self.width**-0.5
+        p = self.p
+        return x.mul(self.p * factor), x.mul(scale), x.mul(self.p * self.unit), x.mul(p * factor)
+
+    def unit(self):
         one = self.unit
-        return known, call(one)
+        return x.mul(one + 0.0), x.mul(one)
 
-    def shaped(q, call):
-        return call(q.size(-1) ** -0.5), call(math.sqrt(q.size(-1)))
+    def shaped(q):
+        return x.mul(q.size(-1) ** -0.5), x.mul(math.sqrt(q.size(-1)))
 
-    assert scaled(holder, of) == ([("width",)],) * 3
-    assert named(holder, of) == [[("p",)], [("p",)], [("config", "rate")]]
-    assert unit(holder, of) == (None, [("unit",)])
-    assert shaped(torch.rand(2, 80), of) == ((), ())
-    assert of(48**-0.5) is None and of(0.123) is None, "the code names no such attribute"
-    assert of(-1e9) == of(float("-inf")) == of(torch.finfo(torch.float16).min) == ()
+    def both(self, q):
+        return x.mul(self.width**-0.5 * len(q.shape) / 2), math.sqrt(4)
+
+    assert scaled(holder) == ([("width",)],) * 3 + ([("p",)],)
+    assert named(holder) == [[("p",)], [("config", "rate")]]
+    assert computed(holder) == (None,) * 4, "something else may be in it, which was 1"
+    assert unit(holder) == (None, [("unit",)])
+    assert shaped(torch.rand(2, 80)) == ((), ())
+    assert both(holder, torch.rand(2, 48))[0] == [("width",)], "a size, and maybe an attribute"
+    assert x.mul(48**-0.5) is None and x.mul(0.123) is None, "the code names no such attribute"
+    of = lambda packet, number: known.of(packet, number, sys._getframe(0), literals.Literals())
+    assert of("masked_fill", -1e9) == of("mul", float("-inf")) == of("mul", torch.finfo(torch.float16).min) == ()
+    assert of("mul", -1e9) is None and of("mul", float("nan")) is None and of("mul", 1j) is None
+    holder.width = 10**400
+    assert x.mul(2.5) is None, "a number that has no roots"
+    holder.width = 48
 
     def found(self, number):
-        self.p, self.config.rate
-        return known.of("mul", number, sys._getframe(0))
+        values = self.p, self.config.rate
+        number = next((v for v in values if v == number), number)
+        return known.of("native_dropout", number, sys._getframe(0), literals.Literals())
 
     for number, change in ((0.3, lambda: setattr(holder, "p", 0.4)), (0.15, lambda: setattr(holder, "config", None))):
         there = found(holder, number)

@@ -181,7 +181,7 @@ class VariedCall(object):
         for i, x in self.args:
             args[i] = at(x, place)
         call = Call(self.one.function, self.one.name, args, self.one.kwargs if self.kwargs is None else at(self.kwargs, place))
-        call.dtype, call.places = self.one.dtype, self.one.tensors_at()
+        call.dtype, call.places, call.nbytes = self.one.dtype, self.one.tensors_at(), self.one.nbytes
         return call
 
 

@@ -1,5 +1,6 @@
 """Schedules for steps whose inputs vary in several dimensions by themselves, each for all steps that it keeps to the limit."""
 
+import math
 import operator
 import types
 
@@ -276,7 +277,7 @@ class Shaped(Model):
                 "bytes": sizes,
                 "recompute_ns": [int(t.get("recompute_ns", 0) * remade[growth.terms[i][1]]) if not self.remembered.hopeless(i) else NEVER
                                  for i, t in enumerate(self.timed_graph["tensors"])],
-                "scratch": [int(share * sum(sizes)) for share in self.remembered.beside]}
+                "scratch": [math.ceil(share * sum(sizes)) for share in self.remembered.beside]}
 
     def shares(self, growth, values):
         """Returns how long operators take in a step, of what they take in the one that was timed: as the entries grow that they make or use."""

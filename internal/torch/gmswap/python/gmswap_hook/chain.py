@@ -21,15 +21,12 @@ class Chain(object):
         return new
 
     def extra(self):
-        """Returns the most bytes that are needed beside the wanted result."""
-        if len(self.made) == 1:
-            return 0
+        """Returns the most bytes that are needed beside the wanted result: for what that is made of, and for other results of the operators."""
         most = live = 0
         sizes = {m.number: m.nbytes for m in self.made}
-        for m, ended in zip(self.made[:-1], self.ends):
-            live += m.nbytes
-            most = max(most, live)
-            live -= sum(sizes[number] for number in ended)
+        for m, ended in zip(self.made, self.ends):
+            most = max(most, live + max(0, m.call.nbytes - m.nbytes) + (m.nbytes if m is not self.made[-1] else 0))
+            live += m.nbytes - sum(sizes[number] for number in ended)
         return most
 
     def run(self, rerun):

@@ -37,7 +37,7 @@ class Recording(object):
         self.made = None  # the first step
         self.again = None  # another one of other sizes, if they vary
         self.timed = None
-        self.held = None  # arguments of modules, and the bytes of each in the largest step, once they were chosen
+        self.held, self.held_bytes = None, 0  # names of arguments of modules, and their bytes in the largest step, once they were chosen
         self.failed = 0  # times that two steps differed, or a third one did not
         self.waits, self.passed = self.WAITS, self.PASSED  # that are left
         self.repeated = None  # the last step that was passed over as one of the two had inputs of its sizes
@@ -100,20 +100,22 @@ class Recording(object):
 
     def enter(self, module, given, step):
         """Notes that a module runs. Given returns what it was called with, by places and by names."""
-        if self.stack and self.operators is not None:
-            self.memory.small.arguments.see(self.operators, module, *given(), len(step.entries))
         if not self.stack:
             self.name = self.name or type(module).__name__
             for name, m in module.named_modules():
                 self.names[id(m)] = name
             if self.operators is not None:
                 self.operators.begin()
+        elif self.operators is not None:
+            self.memory.small.arguments.see(self.operators, module, *given(), step)
         self.memory.ran.add(id(module))
         self.stack.append(self.names.get(id(module), type(module).__name__))
 
     def leave(self, module):
         if self.stack:
             self.stack.pop()
+            if self.stack and self.operators is not None:
+                self.operators.levels.pop()
         if not self.stack and self.operators is not None:
             self.operators.end()
 
@@ -165,11 +167,11 @@ class Recording(object):
         return BEYOND * max(sum(w.sizes) for w in self.steps()) / sum(watched.sizes) if self.again is not None else 1.0
 
     def arguments(self):
-        """Returns the arguments of modules that are held, as much more can be recomputed then: the bytes of each in the largest step."""
+        """Returns the names of the arguments of modules that are held, as much more can be recomputed then."""
         if self.held is None:
             grown = self.grown(self.made)
-            found = chosen(self.made.operators, self.made, self.settings.device / TIGHT / grown)
-            self.held = {name: math.ceil(nbytes * grown) for name, nbytes in found.items()}
+            self.held, nbytes = chosen(self.made.operators, self.made, self.settings.device / TIGHT / grown)
+            self.held_bytes = math.ceil(nbytes * grown)
         return self.held
 
     def extra(self):
@@ -186,16 +188,17 @@ class Recording(object):
 
 
 def chosen(operators, made, most):
-    """Returns the arguments of modules, of so many bytes together at most, of which much more of what a step saves can be recomputed, and the bytes of each."""
+    """Returns the names of arguments of modules, of so many bytes together at most, of which much more of what a step saves can be recomputed, and their bytes. One that
+    several modules are given is held once."""
     known, gains = operators.chains(made, made), collections.Counter()
     sizes = operators.arguments(made, most)
     for index, found in operators.chains(made, made, sizes).items() if sizes else ():
-        needed = frozenset(x.small for m in found.made for x in m.call.inputs() if x.small in sizes)
+        needed = frozenset(x.number for m in found.made for x in m.call.inputs() if x.small in sizes)
         if index not in known and needed:
             gains[needed] += made.sizes[index]
-    held = {}
+    numbers, held = {operators.names[name]: nbytes for name, nbytes in sizes.items()}, set()
     for needed, gain in gains.most_common():
-        more = sum(sizes[name] for name in needed if name not in held)
-        if sum(held.values()) + more <= most and gain >= WORTH * more:
-            held.update((name, sizes[name]) for name in needed)
-    return held
+        both = held | needed
+        if sum(map(numbers.get, both)) <= most and gain >= WORTH * sum(map(numbers.get, needed - held)):
+            held = both
+    return {name for name in sizes if operators.names[name] in held}, sum(map(numbers.get, held))

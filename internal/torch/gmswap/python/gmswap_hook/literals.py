@@ -10,6 +10,7 @@ BETWEEN = frozenset(("torch._tensor", "torch._compile", "torch._dynamo.eval_fram
 # Instructions that make numbers of what is on the stack, or of the program's text and names.
 MAKING = frozenset(("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "UNARY_NEGATIVE", "PRECALL", "CALL", "CALL_FUNCTION",
                     "CALL_METHOD", "NOP", "CACHE", "EXTENDED_ARG"))
+LOADING = frozenset(("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"))  # what is in a local variable
 CALLS = frozenset(("PRECALL", "CALL", "CALL_FUNCTION", "CALL_METHOD"))
 NAMES = {"math": math, "float": builtins.float, "int": builtins.int, "abs": builtins.abs}  # that are what they seem to be
 ALIASES = {"multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub"}  # of operators
@@ -39,26 +40,44 @@ class Literals(object):
         return self.known[key] is not None
 
     def find(self, packet, number, frame):
+        return any(text(operand_, number, frame) for operand_ in self.operands(packet, frame))
+
+    def attributes(self, packet, frame):
+        """Returns the names of what is loaded of the only local variable from which a number is made that an operator called in a frame is given, beside the program's text."""
+        names = set()
+        for one in self.operands(packet, frame):
+            variables = [i for i in one if i.opname in LOADING]
+            rest = [i for i in one if i.opname not in LOADING]
+            if len(variables) == 1 and all(i.opname in MAKING or binary(i) for i in rest) and all(known(i.argval, frame) for i in rest if i.opname == "LOAD_GLOBAL"):
+                names.update(i.argval for i in rest if i.opname == "LOAD_ATTR")
+        return names
+
+    def variables(self, packet, frame):
+        """Returns the names of the local variables that are such a number, None where it is not known what makes that."""
+        all_ = self.operands(packet, frame)
+        return [one[0].argval for one in all_ if len(one) == 1 and one[0].opname in LOADING] if all_ and all(all_) else None
+
+    def operands(self, packet, frame):
+        """Returns the instructions that make each number that an operator called in a frame may be given, none where they are not known: both operands, or the last argument, and none
+        for the others."""
         code = frame.f_code
         if id(code) not in self.codes:
-            self.codes[id(code)] = code, list(dis.get_instructions(code))
+            self.codes[id(code)] = code, [one for i in dis.get_instructions(code) for one in apart(i)]
         before = [i for i in self.codes[id(code)][1] if i.offset <= frame.f_lasti]
         last = before.pop()
         if last.is_jump_target:
-            return False  # something else may have made the number
+            return []  # something else may have made the number
         if before and before[-1].opname == "PRECALL":  # of Python 3.11, where it is what is jumped to
             last = before.pop()
             if last.is_jump_target:
-                return False
+                return []
         if last.opname in CALLS:
-            return text(operand(before), number, frame) and called(before, last.arg) in (packet, packet.rstrip("_"))
+            return [operand(before)] + [[]] * (last.arg > 1) if called(before, last.arg) in (packet, packet.rstrip("_")) else []
         if not binary(last):
-            return False
+            return []
         right = operand(before)
-        if text(right, number, frame):
-            return True
         left = [] if not right or any(i.is_jump_target for i in right) else operand(before[: len(before) - len(right)])
-        return text(left, number, frame)
+        return [right, left]
 
 
 def called(before, count):
@@ -81,6 +100,15 @@ def inner(module):
 
 def binary(instruction):
     return instruction.opname.startswith(("BINARY_", "INPLACE_"))
+
+
+def apart(instruction):
+    """Returns the instructions that one stands for which loads two local variables."""
+    names = instruction.argval
+    if not (instruction.opname.startswith("LOAD_FAST_") and isinstance(names, tuple) and len(names) == 2):
+        return [instruction]
+    first = instruction._replace(opname="LOAD_FAST", opcode=dis.opmap["LOAD_FAST"], arg=0, argval=names[0])
+    return [first, first._replace(argval=names[1])]
 
 
 def operand(instructions):

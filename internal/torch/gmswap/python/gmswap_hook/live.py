@@ -159,6 +159,7 @@ class Live(Operators):
             if self.memory.key(args[0]) in self.memory.exported:
                 self.changed.add(self.count)
         else:
+            call.nbytes = sum(self.memory.size(x) for x in results_in(result) if self.memory.key(x) not in given)
             for i, x in enumerate(results_in(result)[: again.results]):
                 self.made(self.new(x, given), call, i, x)
         return result

@@ -254,7 +254,7 @@ class Memory(object):
         except (RuntimeError, ValueError):
             return 0  # it has none, or not yet
 
-    def begin_step(self):
+    def begin_step(self, step=None):
         self.launches.look()
         if len(self.known) > 2 * len(self.ordinals) + 1000:
             self.known = {key: weak for key, weak in self.known.items() if not self.expired(weak)}
@@ -263,7 +263,7 @@ class Memory(object):
         self.last = self.ordinals, self.lasting, self.waiting, self.noted
         self.exported = {}
         self.note_anew()
-        self.small.begin_step()
+        self.small.begin_step(step)
 
     def note_anew(self):
         """Has modules noted that are met from now on."""

@@ -1,5 +1,6 @@
 """What a step of any size of a family does, by steps that were recorded."""
 
+import math
 import types
 
 from .between import Unlike
@@ -68,7 +69,7 @@ class Model(object):
         return {"ns": [int(ns * slower) for ns in self.ns], "bases": self.bases.at(share), "bytes": self.extent.sizes(share),
                 "recompute_ns": [int(t.get("recompute_ns", 0) * remade) if not self.remembered.hopeless(i) else NEVER
                                  for i, t in enumerate(self.timed_graph["tensors"])],
-                "scratch": [int(part * saved) for part in self.remembered.beside]}
+                "scratch": [math.ceil(part * saved) for part in self.remembered.beside]}
 
     def recorded(self, share):
         """Returns what a schedule has to know of a step at a place."""

@@ -21,7 +21,7 @@ BY_ROWS_NEARLY = frozenset(("mm", "addmm"))
 # A number among their arguments may differ between steps, unless it stands in the program's text; with other operators it is part of the model.
 COUNTING = frozenset((
     "mul", "add", "sub", "rsub", "div", "pow", "addmm", "baddbmm", "masked_fill", "mul_", "add_", "sub_", "div_", "masked_fill_", "native_dropout", "scalar_tensor",
-    "full_like", "addcmul", "lerp", "threshold", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "full_like", "addcmul", "lerp", "threshold", "tril", "triu", "softshrink", "clamp", "clamp_min", "clamp_", "clamp_min_", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
 ))
 # Their overload "out" writes the result into a given tensor, and takes no other memory.
 INTO = frozenset((
@@ -42,11 +42,11 @@ class Made(object):
 class Call(object):
     """A run of an operator. Its first result, of a type, has this many rows that can be made one by one, or 0."""
 
-    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype", "places", "origins")
+    __slots__ = ("function", "name", "args", "kwargs", "begin", "end", "rows", "dtype", "places", "origins", "nbytes")
 
     def __init__(self, function, name, args, kwargs, origins=()):
         self.function, self.name, self.args, self.kwargs = function, name, args, kwargs
-        self.rows, self.places = 0, None
+        self.rows, self.places, self.nbytes = 0, None, 0  # bytes of all results
         self.origins = origins  # what its numbers come from, where that may change
 
     def given(self, take):
@@ -81,11 +81,12 @@ class Call(object):
 class Input(object):
     """An argument that is a tensor: by the number of its storage, or the ordinal of a parameter's, and what of it is seen."""
 
-    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry", "small", "behind")
+    __slots__ = ("number", "lasting", "dtype", "size", "stride", "offset", "entry", "small", "behind", "given")
 
     def __init__(self, number, lasting, tensor):
         self.number, self.lasting = number, lasting
         self.entry = self.small = None  # it is an entry, or has a name among the small ones
+        self.given = None  # the name, and more, of an argument of a module that it is
         self.behind = 0  # entries that were saved before such a one
         self.dtype, self.size, self.stride, self.offset = layout(tensor)
 
@@ -110,7 +111,9 @@ class Operators(object):
         self.used = {}  # parameters and buffers, by the ordinals of their storages
         self.entries = {}  # the numbers of entries, by their storages' numbers
         self.small = {}  # by these: of tensors that were saved and are no entries, by their layouts, the names and how many entries there were
-        self.handed = {}  # by these: the same of what modules were given, and the bytes
+        self.levels = []  # of the modules that run, the innermost last: by these and layouts, the same of what each was given, and the bytes
+        self.named_twice = set()  # names of several of these
+        self.names = {}  # by these names: the storages' numbers
         self.undone = {}  # by these: what makes a storage again of what was made of it, with all that it held
 
     def begin(self):
@@ -167,7 +170,7 @@ class Operators(object):
             self.memory.note_used(given)
         mutable = writes(function)
         again = rerun(function, mutable)
-        origins = self.origins(packet, args, kwargs) if again is not None and again.suits(function, args) else None
+        origins = self.origins_of(packet, args, kwargs) if again is not None and again.suits(function, args) else None
         if origins is None:
             again = None
         elif again.in_place:
@@ -188,6 +191,8 @@ class Operators(object):
         for i, x in enumerate(results_in(result)):
             for t in tensors_in(x):
                 number = self.new(t, given)
+                if call is not None and number:
+                    call.nbytes += self.memory.size(t)
                 if packet in ATTENTION and i == 0:
                     self.attended.add(number)
                 if call is not None and t is x and i < again.results:
@@ -295,7 +300,6 @@ class Operators(object):
         key = self.memory.key(tensor)
         self.entries.pop(self.numbers[key], None)
         self.small.pop(self.numbers[key], None)
-        self.handed.pop(self.numbers[key], None)
         self.count += 1
         self.numbers[key], self.versions[self.count] = self.count, count + 1
         self.made(self.count, call, 0, tensor)
@@ -321,7 +325,7 @@ class Operators(object):
         self.written.update(map(self.memory.parameter, keys))
         self.changed.update(self.numbers[key] for key in keys if key in self.numbers)
 
-    def origins(self, packet, args, kwargs):
+    def origins_of(self, packet, args, kwargs):
         """Returns what the numbers among the arguments come from, where that may change, None if that is not known, or something else may change unseen. All else is
         the model's, and what it computes from that."""
         given = flat((args, kwargs))
@@ -333,7 +337,7 @@ class Operators(object):
         if len(numbers) > 1:
             return None
         frame = sys._getframe(1)
-        return () if self.literals.written(packet, numbers[0], frame) else self.memory.origins.of(packet, numbers[0], frame)
+        return () if self.literals.written(packet, numbers[0], frame) else self.memory.origins.of(packet, numbers[0], frame, self.literals)
 
     def doubt(self, call, results, again):
         """Compares what an operator made with what it made when it was rerun, later on. Returns False where they cannot be the same, or there is no memory
@@ -407,7 +411,10 @@ class Operators(object):
         number = self.numbers.get(key) or self.new(x, ())
         self.check(number, version(x))
         self.look(number, x)
-        return Input(number, 0, x)
+        known = Input(number, 0, x)
+        at = number, (known.dtype, known.size, known.stride, known.offset)
+        known.given = next((given[at] for given in reversed(self.levels) if at in given), None)
+        return known
 
     def saved(self, entry):
         number = self.numbers.get(entry.key) or self.new(entry.alias, ())
@@ -415,13 +422,27 @@ class Operators(object):
         self.look(number, entry.alias)
         self.entries[number] = entry.index
 
-    def see_named(self, known, key, tensor, *named):
-        """Notes a tensor among known ones, those that are saved and are no entries, or that modules are given. It has a name among those of all steps."""
+    def see_small(self, key, tensor, name, count):
+        """Notes a tensor that is saved behind so many entries, and is none. It has a name among those of all steps."""
+        number = self.seen(key, tensor)
+        if number:
+            self.small.setdefault(number, {}).setdefault(layout(tensor), (name, count))
+
+    def see_given(self, tensor, name, count):
+        """Notes a tensor that the module which begins is given behind so many entries. It has a name among those of all steps."""
+        number = self.seen(self.memory.key(tensor), tensor)
+        if number:
+            self.levels[-1].setdefault((number, layout(tensor)), (name, count, self.memory.size(tensor)))
+            if self.names.setdefault(name, number) != number:
+                self.named_twice.add(name)
+
+    def seen(self, key, tensor):
+        """Returns the number of a tensor's storage, whose contents are as they were unless it shows now that they are not."""
         number = self.numbers.get(key) or self.new(tensor, ())
         if number:
             self.check(number, version(tensor))
             self.look(number, tensor)
-            known.setdefault(number, {}).setdefault(layout(tensor), named)
+        return number
 
     def check(self, number, now):
         """Notes a storage that was written to where no operators are seen, as between two models."""
@@ -464,15 +485,21 @@ class Operators(object):
 
     def named(self, x, held):
         """Returns the name of an argument that is no entry, and behind how many it was there, (None, 0) where it has none."""
-        as_laid_out = x.dtype, x.size, x.stride, x.offset
-        name, behind, _ = self.handed.get(x.number, {}).get(as_laid_out, (None, 0, 0))
-        return self.small.get(x.number, {}).get(as_laid_out) or ((name, behind) if name in held else (None, 0))
+        small = self.small.get(x.number, {}).get((x.dtype, x.size, x.stride, x.offset))
+        return small or (x.given[:2] if x.given is not None and x.given[0] in held else (None, 0))
 
     def arguments(self, made, most):
-        """Returns the bytes, up to so many, of what modules were given that was not saved, and that nothing makes again, by names."""
-        saved = self.saved_before(len(made.sizes), [True] * len(made.sizes))
-        lost = [n for n in self.handed if n not in self.entries and n not in self.changed and not (n in self.makers and chain.find(self.makers[n], saved, self.makers, self.undone))]
-        return {name: nbytes for n in lost for name, _, nbytes in self.handed[n].values() if nbytes <= most}
+        """Returns the bytes, up to so many, of what modules were given and operators took that was not saved, and that nothing makes again, by names."""
+        saved, lost, found = self.saved_before(len(made.sizes), [True] * len(made.sizes)), {}, {}
+        for x in (x for m in self.makers.values() for x in m.call.inputs() if x.given is not None and x.entry is None):
+            name, _, nbytes = x.given
+            if nbytes > most or name in self.named_twice or x.number in self.changed:
+                continue
+            if x.number not in lost:
+                lost[x.number] = x.number not in self.makers or chain.find(self.makers[x.number], saved, self.makers, self.undone) is None
+            if lost[x.number]:
+                found[name] = nbytes
+        return found
 
     def saved_before(self, index, same):
         """Returns the function that tells the arguments that are parameters, or were saved before an entry, and are unchanged."""

@@ -93,7 +93,8 @@ class Planner(object):
         self.launches, self.parts, self.most_parts = Launches(), 0, self.PARTS
         self.family = self.other = self.shapes = None
         recording.memory.small.forget()
-        self.leave_beside(sum(recording.arguments().values()))
+        recording.arguments()
+        self.leave_beside(recording.held_bytes)
         if recording.again is not None:
             self.remembered = Remembered(recording)
             try:
@@ -184,6 +185,11 @@ class Planner(object):
                 family.device = self.device
                 family.renew()
         return True
+
+    def give_up(self, memory):
+        """Has nothing held of which nothing is recomputed, as there is no schedule."""
+        if self.remembered is None:
+            memory.small.forget()
 
     def leave_beside(self, extra):
         """Leaves as much memory free as is held beside what is recomputed: a schedule does not count on that, and one part is left by the limit anyway."""

@@ -307,7 +307,7 @@ class Runtime(object):
         step = self.step = Step(self.steps, self.memory.small.arguments)
         step.stream = self.memory.stream()
         step.dims = dims
-        self.memory.begin_step()
+        self.memory.begin_step(step)
         self.garbage.begin_step(step.number)
         if self.relief is not None:
             self.relief.begin_step(step)
@@ -465,9 +465,8 @@ class Runtime(object):
         self.renewed = True
 
     def start_over(self):
-        self.renewed = self.given_up = self.refined = False
+        self.renewed, self.given_up, self.refined, self.deviated, self.patience = False, False, False, 0, self.DEVIATIONS
         self.recording = self.schedule = self.planning = self.strayed = None
-        self.deviated, self.patience = 0, self.DEVIATIONS
         self.time_from(self.TIMED)
         self.fitted.clear()
 
@@ -527,6 +526,7 @@ class Runtime(object):
     def no_schedule(self, why):
         say.line("no schedule: %s; tensors are moved as they come" % why)
         self.given_up = True
+        self.planner.give_up(self.memory)
 
     def time_from(self, followed):
         """Has steps timed after so many that followed the schedule."""

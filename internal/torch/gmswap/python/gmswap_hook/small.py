@@ -34,9 +34,9 @@ class Small(object):
         """Has operators note what a step saves, None for none."""
         self.operators, self.looks = operators, operators is not None or bool(self.wanted)
 
-    def begin_step(self):
+    def begin_step(self, step):
+        self.arguments.begin_step(step)
         self.kept.clear()
-        self.arguments.begin_step()
         self.see(None)
 
     def note(self, step, key, tensor, smallest):
@@ -44,7 +44,7 @@ class Small(object):
         if self.operators is None and step.packs not in self.wanted.get(step.turn, ()) or not self.stays(step, tensor, smallest):
             return tensor
         if self.operators is not None:
-            self.operators.see_named(self.operators.small, key, tensor, (step.turn, step.packs), len(step.entries))
+            self.operators.see_small(key, tensor, (step.turn, step.packs), len(step.entries))
             return tensor
         tensor = untied(tensor)
         self.kept[step.turn, step.packs] = weakref.ref(tensor), tensor._version

@@ -84,7 +84,7 @@ class Step(object):
     def turn_back(self):
         """Notes that the backward pass has begun."""
         self.backward = True
-        if self.arguments is not None:
+        if self.arguments is not None and self.arguments.wanted:
             self.arguments.release()
 
     def moves(self, nbytes, smallest):
