@@ -1,11 +1,13 @@
 """Tells where a number comes from that an operator is given: from an attribute of a module, as a scale or a probability, or from the size of a tensor."""
 
 import math
+import sys
 import weakref
 
 from .literals import inner
 
 FRAMES = 8  # calls that may lie between an operator and the code that names the attribute
+LIMITS = frozenset((float("inf"), 65504.0, 255 * 2.0**120, (2 - 2.0**-23) * 2.0**127, sys.float_info.max))  # of float16, bfloat16, float32 and float64
 FILL = 1e4  # larger numbers are what masks fill in, with these operators
 FILLING = frozenset(("masked_fill", "masked_fill_", "scalar_tensor", "full_like"))
 SDPA = "scaled_dot_product_attention"  # which gives operators numbers that come from its arguments
@@ -35,8 +37,6 @@ class Origins(object):
 
     def __init__(self, torch):
         self.torch, self.varying = torch, set()  # kinds of these
-        floats = [torch.finfo(getattr(torch, name)) for name in ("float16", "bfloat16", "float32", "float64")]
-        self.limits = {float("inf"), float("-inf")}.union(*((f.min, f.max) for f in floats))
 
     def same(self, origins):
         """Returns whether all of some are as they were, and notes those that are not."""
@@ -53,7 +53,7 @@ class Origins(object):
             return None
 
     def find(self, packet, number, frame, literals):
-        found, frames, sure = {}, 0, number in self.limits or packet in FILLING and abs(number) >= FILL
+        found, frames, sure = {}, 0, abs(number) in LIMITS or packet in FILLING and abs(number) >= FILL
         while frame is not None and frames < FRAMES:
             if not inner(str(frame.f_globals.get("__name__"))):
                 frames += 1
