@@ -60,8 +60,8 @@ class Arguments(object):
                 operators.see_given(x, Argument(id(module), place, step.packs, step.course, x.dtype, x.dim()), len(step.entries))
 
     def holds(self, x):
-        """Returns whether an argument can be held: a tensor of this device that is no parameter."""
-        return type(x) in self.memory.types and self.memory.movable(x) and not self.memory.parameter(self.memory.key(x))
+        """Returns whether an argument can be held: a tensor of this device that is no parameter, and tells when it is written to."""
+        return type(x) in self.memory.types and self.memory.movable(x) and not x.is_inference() and not self.memory.parameter(self.memory.key(x))
 
     def alone(self, module):
         """Returns whether a module has no hooks but ours, which may give it something else."""
@@ -93,12 +93,12 @@ class Arguments(object):
         self.kept[name] = (lambda: copy), version(copy)
 
     def copied(self, x):
-        """Returns a copy, None if there is no room."""
+        """Returns a copy, None if there is no room, or it cannot be copied."""
         looking, self.memory.looking = self.memory.looking, True
         try:
             with self.memory.plainly():
                 return copied(x)
-        except self.memory.failures:
+        except (RuntimeError, *self.memory.failures):
             return None
         finally:
             self.memory.looking = looking
