@@ -29,14 +29,11 @@ func measureByHand(e *experiment) error {
 	const program, way, allocated, median = 0, 1, 3, 6
 	byHand := ""
 	for _, r := range rows[1:] {
-		bytes, err := strconv.ParseFloat(r[allocated], 64)
+		v, err := floats(r, allocated, median)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", byHandResults, err)
 		}
-		step, err := strconv.ParseFloat(r[median], 64)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", byHandResults, err)
-		}
+		bytes, step := v[0], v[1]
 		took := fmt.Sprintf("%.3f in %.1f GB", step, bytes/1e9)
 		if r[way] == "by hand" {
 			byHand = took
@@ -61,22 +58,19 @@ func measureByHandZoo(e *experiment) error {
 	if err != nil {
 		return err
 	}
-	const program, way, allocated, median = 0, 1, 3, 6
-	least, in := 0.0, ""
+	const program, way, allocated, reserved, median = 0, 1, 3, 4, 6
+	least, by := 0.0, ""
 	for _, r := range rows[1:] {
-		bytes, err := strconv.ParseFloat(r[allocated], 64)
+		v, err := floats(r, allocated, reserved, median)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", byHandZoo, err)
 		}
-		step, err := strconv.ParseFloat(r[median], 64)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", byHandZoo, err)
-		}
+		in, step := fmt.Sprintf(" in %.2f GB, %.2f times that taken", v[0]/1e9, v[1]/v[0]), v[2]
 		switch {
 		case r[way] == "by hand":
-			least, in = step, fmt.Sprintf(" in %.2f GB", bytes/1e9)
+			least, by = step, fmt.Sprintf("%.3f by hand", step)+in
 		case strings.HasPrefix(r[way], "gmswap "):
-			e.add("swap: "+r[program]+", step", fmt.Sprintf("%.3f in %.2f GB", step, bytes/1e9), fmt.Sprintf("%.3f by hand", least)+in, step <= least)
+			e.add("swap: "+r[program]+", step", fmt.Sprintf("%.3f", step)+in, by, step <= least)
 		}
 	}
 	return nil
@@ -91,11 +85,9 @@ func measureMapping(e *experiment) error {
 	const program, stepMS, driverMS, stitches = 0, 2, 3, 5
 	parts, pieces, order := map[string][]float64{}, map[string][]float64{}, []string{}
 	for i, r := range rows[1:] {
-		var v [3]float64
-		for k, column := range []int{stepMS, driverMS, stitches} {
-			if v[k], err = strconv.ParseFloat(r[column], 64); err != nil {
-				return fmt.Errorf("read %s: row %d: %w", mappingResults, i, err)
-			}
+		v, err := floats(r, stepMS, driverMS, stitches)
+		if err != nil {
+			return fmt.Errorf("read %s: row %d: %w", mappingResults, i, err)
 		}
 		if parts[r[program]] == nil {
 			order = append(order, r[program])
@@ -110,4 +102,16 @@ func measureMapping(e *experiment) error {
 			part(parts[name][n/2]), n, part(parts[name][n-1]), pieces[name][n/2]), "", true)
 	}
 	return nil
+}
+
+// floats returns the numbers in some columns of a row.
+func floats(row []string, columns ...int) ([]float64, error) {
+	found := make([]float64, len(columns))
+	for i, column := range columns {
+		var err error
+		if found[i], err = strconv.ParseFloat(row[column], 64); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
